@@ -10,10 +10,15 @@
  * A hole must not be populated, reading it would fill it; nor a page that is
  * out already. So the object is looked at first, and again afterwards, since
  * MADV_PAGEOUT does not say what it passed over: up to PASSES times.
+ *
+ * What went out of a window can be seen at once, on any kernel: its entry in our
+ * own page table is gone. Where the source mixes up the swap cache with memory
+ * this is the only exact answer, and there is one pass only.
  */
 #include "pageout.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +29,7 @@
 
 #include "fault.h"
 #include "log.h"
+#include "proc.h"
 #include "shmem_uapi.h"
 
 #define PASSES 3
@@ -142,14 +148,30 @@ out:
 	return ret;
 }
 
-/* Reads the states of one window again: how many of the pages are still in? */
-static bool went_out(int fd, const struct window *window, uint64_t resident_before)
-{
-	uint64_t resident, swapped;
+/* Entries of pagemap read at once. */
+#define PAGEMAP_BATCH 512
 
-	if (probe_cachestat(fd, window->first, window->nr, &resident, &swapped))
-		return true;
-	return resident < resident_before;
+/* How many pages of a window are mapped here. */
+static int count_present(const struct window *window, int pagemap, uint64_t *present)
+{
+	uint64_t entry[PAGEMAP_BATCH], done = 0;
+
+	*present = 0;
+	while (done < window->nr) {
+		uint64_t left = window->nr - done, now = left < PAGEMAP_BATCH ? left : PAGEMAP_BATCH;
+		uint64_t at = ((uintptr_t)window->map / window->page + done) * sizeof(*entry);
+		ssize_t n = pread(pagemap, entry, now * sizeof(*entry), (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < (ssize_t)sizeof(*entry))
+			return n < 0 ? -errno : -EIO;
+		now = (uint64_t)n / sizeof(*entry);
+		for (uint64_t i = 0; i < now; i++)
+			*present += !!(entry[i] & SHM_PM_PRESENT);
+		done += now;
+	}
+	return 0;
 }
 
 static int map_window(struct window *window, int fd, uint64_t first, uint64_t nr)
@@ -257,20 +279,28 @@ static int advise_window(const struct window *window, struct cursor *cursor, str
 	return ret ? ret : advise(vector);
 }
 
-static int do_window(const struct window *window, struct cursor *cursor, struct vector *vector,
-		     int fd, bool *progress)
+/* What one pass works with. */
+struct pass {
+	int fd;			/* the object */
+	int pagemap;		/* our own */
+	struct vector *vector;
+	uint64_t out;		/* pages that went */
+};
+
+static int do_window(struct pass *pass, const struct window *window, struct cursor *cursor)
 {
-	uint64_t resident = UINT64_MAX, swapped;
+	uint64_t before, after;
 	int ret;
 
-	ret = populate_window(window, *cursor, fd);
-	if (ret)
-		return ret;
-	if (probe_cachestat(fd, window->first, window->nr, &resident, &swapped))
-		resident = UINT64_MAX;
-	ret = advise_window(window, cursor, vector);
+	ret = populate_window(window, *cursor, pass->fd);
 	if (!ret)
-		*progress = went_out(fd, window, resident);
+		ret = count_present(window, pass->pagemap, &before);
+	if (!ret)
+		ret = advise_window(window, cursor, pass->vector);
+	if (!ret)
+		ret = count_present(window, pass->pagemap, &after);
+	if (!ret && before > after)
+		pass->out += before - after;
 	return ret;
 }
 
@@ -284,29 +314,26 @@ static const char *refusal(void)
 			"the kernel does not page them out";
 }
 
-/* One pass over everything that is to go. */
-static int do_pass(struct pageout *po, const struct residency *todo, int fd, struct vector *vector)
+/* One pass over everything that is to go; -EAGAIN: given up half way. */
+static int do_pass(struct pass *pass, const struct residency *todo, uint64_t pages)
 {
-	uint64_t pages = po->window / page_size();
 	struct cursor cursor = { .iter = residency_begin(todo) };
 	int refusals = 0, ret = 0;
 
 	while (!ret && cursor_fill(&cursor)) {
+		uint64_t first = cursor.run.first, left = todo->pages - first, out = pass->out;
 		struct window window = { 0 };
-		bool progress = false;
-		uint64_t first = cursor.run.first, nr;
 
 		if (cursor.run.state != PAGE_SWAPPED) {
 			cursor.run.nr = 0;
 			continue;
 		}
-		nr = todo->pages - first < pages ? todo->pages - first : pages;
-		ret = map_window(&window, fd, first, nr);
+		ret = map_window(&window, pass->fd, first, left < pages ? left : pages);
 		if (ret)
-			return ret;
-		ret = do_window(&window, &cursor, vector, fd, &progress);
+			break;
+		ret = do_window(pass, &window, &cursor);
 		munmap(window.map, window.nr * window.page);
-		refusals = progress ? 0 : refusals + 1;
+		refusals = pass->out > out ? 0 : refusals + 1;
 		if (!ret && refusals == REFUSALS_MAX)
 			ret = -EAGAIN;
 	}
@@ -339,11 +366,47 @@ static int look(struct pageout *po, const struct shm_object *object, int fd,
 	if (!ret)
 		ret = residency_select(todo, &object->state, &now);
 	residency_free(&now);
-	if (!ret)
+	if (!ret && po->keep_locked)
 		ret = keep_locked(object, todo);
 	if (ret)
 		residency_free(todo);
 	return ret;
+}
+
+/* Passes until everything is out or nothing more goes. */
+static int run_passes(struct pageout *po, const struct shm_object *object, struct pass *pass)
+{
+	unsigned int passes = po->source->exact ? PASSES : 1;
+	struct residency todo = { 0 };
+	uint64_t wanted = 0, left = 0;
+	bool gave_up = false;
+	int ret;
+
+	for (unsigned int i = 0;; i++) {
+		ret = look(po, object, pass->fd, &todo);
+		if (ret)
+			return ret;
+		left = todo.count[PAGE_SWAPPED];
+		if (!i)
+			wanted = left;
+		if (!left || i == passes || gave_up)
+			break;
+		if (i)
+			pageout_drain_lru();
+		ret = do_pass(pass, &todo, po->window / page_size());
+		gave_up = ret == -EAGAIN;
+		residency_free(&todo);
+		if (ret && !gave_up)
+			return ret;
+	}
+	residency_free(&todo);
+	if (!po->source->exact)
+		left = wanted > pass->out ? wanted - pass->out : 0;
+	po->out += wanted - left;
+	po->left += left;
+	if (left)
+		po->why = refusal();
+	return 0;
 }
 
 /**
@@ -357,39 +420,20 @@ static int look(struct pageout *po, const struct shm_object *object, int fd,
  */
 int pageout_object(struct pageout *po, const struct shm_object *object, int fd)
 {
-	struct vector *vector = calloc(1, sizeof(*vector));
-	struct residency todo = { 0 };
-	uint64_t first_left = 0, left = 0;
-	int ret = 0;
+	struct pass pass = { .fd = fd, .pagemap = -1 };
+	int ret;
 
-	if (!vector)
+	pass.vector = calloc(1, sizeof(*pass.vector));
+	if (!pass.vector)
 		return -ENOMEM;
-	for (int pass = 0; pass <= PASSES; pass++) {
-		residency_free(&todo);
-		ret = look(po, object, fd, &todo);
-		if (ret)
-			break;
-		left = todo.count[PAGE_SWAPPED];
-		if (!pass)
-			first_left = left;
-		if (!left || pass == PASSES)
-			break;
-		if (pass)
-			pageout_drain_lru();
-		ret = do_pass(po, &todo, fd, vector);
-		if (ret == -EAGAIN)
-			pass = PASSES - 1;
-		else if (ret)
-			break;
+	pass.pagemap = proc_open(PROC_SELF, O_RDONLY, "pagemap");
+	if (pass.pagemap < 0) {
+		ret = pass.pagemap;
+		goto out;
 	}
-	if (!ret || ret == -EAGAIN) {
-		ret = 0;
-		po->out += first_left - left;
-		po->left += left;
-		if (left)
-			po->why = refusal();
-	}
-	residency_free(&todo);
-	free(vector);
+	ret = run_passes(po, object, &pass);
+	close(pass.pagemap);
+out:
+	free(pass.vector);
 	return ret;
 }

@@ -5,6 +5,7 @@
 #ifndef SHP_PAGEOUT_H
 #define SHP_PAGEOUT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "residency.h"
@@ -13,6 +14,7 @@
 struct pageout {
 	struct source *source;	/* looks at what is still in memory */
 	uint64_t window;	/* bytes mapped at a time */
+	bool keep_locked;	/* what mlocked mappings cover is to stay */
 	uint64_t out;		/* pages that went out, over all calls */
 	uint64_t left;		/* pages that were to go out and are resident */
 	const char *why;	/* reason of the last page that stayed, or NULL */

@@ -76,7 +76,8 @@ static void ignore_object(struct shm_object *object, const struct image_error *e
 	check->mismatches++;
 }
 
-static int check_swap(const struct replay *replay)
+/* What does not fit is a warning object by object later, unless it is refused now. */
+static int check_swap(const struct replay *replay, bool strict)
 {
 	uint64_t cold = 0, total, free, page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -89,8 +90,9 @@ static int check_swap(const struct replay *replay)
 	if (!total)
 		pr_warn("%" PRIu64 " cold pages stay in RAM: there is no swap\n", cold);
 	else
-		pr_warn("%" PRIu64 " cold pages are to go out, swap has room for %" PRIu64 "\n",
-			cold, free / page);
+		log_at(strict ? LOG_WARN : LOG_INFO,
+		       "%" PRIu64 " cold pages are to go out, swap has room for %" PRIu64 "\n", cold,
+		       free / page);
 	return total ? -ENOSPC : -ENODEV;
 }
 
@@ -129,7 +131,7 @@ int replay_load(struct replay *replay, int dir, const struct config *config)
 	for (size_t i = 0; i < replay->objects.nr; i++)
 		if (!is_cold(replay->objects.object[i]))
 			replay->objects.object[i]->done = true;
-	ret = check_swap(replay);
+	ret = check_swap(replay, config->strict);
 	if (ret == -ENODEV)
 		ignore_all(replay);
 	return config->strict ? ret : 0;
@@ -183,7 +185,11 @@ static int check_size(const struct shm_object *object, int fd)
 
 static void replay_object(struct replay *replay, struct shm_object *object, int fd)
 {
-	struct pageout po = { .source = &replay->source, .window = replay->window };
+	struct pageout po = {
+		.source = &replay->source,
+		.window = replay->window,
+		.keep_locked = true,
+	};
 	int ret;
 
 	object->done = true;
