@@ -11,9 +11,10 @@
  * out already. So the object is looked at first, and again afterwards, since
  * MADV_PAGEOUT does not say what it passed over: up to PASSES times.
  *
- * What went out of a window can be seen at once, on any kernel: its entry in our
- * own page table is gone. Where the source mixes up the swap cache with memory
- * this is the only exact answer, and there is one pass only.
+ * Where the source mixes up the swap cache with memory, a second look is of no
+ * use: there is one pass, and what went is what is gone from our own page table.
+ * That is true as long as swap has room: reclaim unmaps a page before it finds
+ * out that there is none left.
  */
 #include "pageout.h"
 
@@ -283,9 +284,20 @@ static int advise_window(const struct window *window, struct cursor *cursor, str
 struct pass {
 	int fd;			/* the object */
 	int pagemap;		/* our own */
+	bool cachestat;		/* may be used */
 	struct vector *vector;
 	uint64_t out;		/* pages that went */
 };
+
+/* Pages of a window that are in memory, or at least mapped here. */
+static int count_in(const struct pass *pass, const struct window *window, uint64_t *in)
+{
+	uint64_t swapped;
+
+	if (pass->cachestat)
+		return probe_cachestat(pass->fd, window->first, window->nr, in, &swapped);
+	return count_present(window, pass->pagemap, in);
+}
 
 static int do_window(struct pass *pass, const struct window *window, struct cursor *cursor)
 {
@@ -294,11 +306,11 @@ static int do_window(struct pass *pass, const struct window *window, struct curs
 
 	ret = populate_window(window, *cursor, pass->fd);
 	if (!ret)
-		ret = count_present(window, pass->pagemap, &before);
+		ret = count_in(pass, window, &before);
 	if (!ret)
 		ret = advise_window(window, cursor, pass->vector);
 	if (!ret)
-		ret = count_present(window, pass->pagemap, &after);
+		ret = count_in(pass, window, &after);
 	if (!ret && before > after)
 		pass->out += before - after;
 	return ret;
@@ -373,6 +385,14 @@ static int look(struct pageout *po, const struct shm_object *object, int fd,
 	return ret;
 }
 
+static bool swap_is_full(void)
+{
+	uint64_t total, free;
+
+	probe_swap(&total, &free);
+	return !free;
+}
+
 /* Passes until everything is out or nothing more goes. */
 static int run_passes(struct pageout *po, const struct shm_object *object, struct pass *pass)
 {
@@ -400,8 +420,10 @@ static int run_passes(struct pageout *po, const struct shm_object *object, struc
 			return ret;
 	}
 	residency_free(&todo);
-	if (!po->source->exact)
+	if (!po->source->exact) {
 		left = wanted > pass->out ? wanted - pass->out : 0;
+		po->unsure |= wanted && swap_is_full();
+	}
 	po->out += wanted - left;
 	po->left += left;
 	if (left)
@@ -420,7 +442,7 @@ static int run_passes(struct pageout *po, const struct shm_object *object, struc
  */
 int pageout_object(struct pageout *po, const struct shm_object *object, int fd)
 {
-	struct pass pass = { .fd = fd, .pagemap = -1 };
+	struct pass pass = { .fd = fd, .cachestat = po->source->cachestat };
 	int ret;
 
 	pass.vector = calloc(1, sizeof(*pass.vector));

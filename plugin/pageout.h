@@ -17,6 +17,7 @@ struct pageout {
 	bool keep_locked;	/* what mlocked mappings cover is to stay */
 	uint64_t out;		/* pages that went out, over all calls */
 	uint64_t left;		/* pages that were to go out and are resident */
+	bool unsure;		/* more than that may be, swap is full */
 	const char *why;	/* reason of the last page that stayed, or NULL */
 };
 

@@ -44,6 +44,7 @@ static void page_out(struct pageout *po, const struct shm_object *object, int fd
 	uint64_t out = po->out, left = po->left;
 	int ret;
 
+	po->unsure = false;
 	ret = pageout_object(po, object, fd);
 	if (ret) {
 		warn_object(object, "cold pages stay in RAM", strerror(-ret));
@@ -55,6 +56,8 @@ static void page_out(struct pageout *po, const struct shm_object *object, int fd
 		pr_warn("%s %#" PRIx64 " (%s): %" PRIu64 " of %" PRIu64
 			" cold pages stay in RAM: %s\n", shm_kind_name(object->kind), object->ino,
 			object->name, left, object->state.count[PAGE_SWAPPED], po->why);
+	else if (po->unsure)
+		warn_object(object, "some cold pages may stay in RAM", "swap is full");
 	else
 		pr_info("%s %#" PRIx64 " (%s): %" PRIu64 " cold pages put out\n",
 			shm_kind_name(object->kind), object->ino, object->name, out);
