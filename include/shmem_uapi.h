@@ -39,10 +39,12 @@ struct shm_cachestat {
 };
 
 /* /proc/PID/pagemap, one 64-bit entry per page. */
+#define SHM_PM_FILE (1ULL << 61)
 #define SHM_PM_SWAP (1ULL << 62)
 #define SHM_PM_PRESENT (1ULL << 63)
 
 /* PAGEMAP_SCAN categories. */
+#define SHM_PAGE_IS_FILE (1ULL << 2)
 #define SHM_PAGE_IS_PRESENT (1ULL << 3)
 #define SHM_PAGE_IS_SWAPPED (1ULL << 4)
 

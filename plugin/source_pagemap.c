@@ -6,8 +6,8 @@
  * "swapped" in its pagemap. Page tables know only what their own task did: not
  * pages whose toucher has gone, nor a page faulted back by somebody else. So
  * this is a guess, to be proven or completed by a count of the object itself
- * (source_cachestat.c). A present entry is always true; a marker that another
- * task's present entry contradicts is stale.
+ * (source_cachestat.c). Only what is present is taken from here: a page of the
+ * object that somebody has mapped is resident, always; a marker may be stale.
  */
 #include "source.h"
 
@@ -19,6 +19,9 @@
 
 #include "proc.h"
 #include "shmem_uapi.h"
+
+/* Without the file bit it is a private copy, in a private mapping of a memfd. */
+#define MAPPED (SHM_PM_PRESENT | SHM_PM_FILE)
 
 /* Enough for a piece in which every page differs from the next. */
 #define SCAN_REGIONS PIECE_PAGES
@@ -63,7 +66,7 @@ static int read_plain(int fd, const struct view *view)
 		got += (size_t)n;
 	}
 	for (uint64_t i = 0; i < view->nr; i++)
-		if (entry[i] & SHM_PM_PRESENT)
+		if ((entry[i] & MAPPED) == MAPPED)
 			view->resident[i] = 1;
 	return 0;
 }
@@ -78,7 +81,7 @@ static int read_scan(int fd, const struct view *view)
 		.end = view->address + view->nr * page,
 		.vec = (uintptr_t)region,
 		.vec_len = SCAN_REGIONS,
-		.category_mask = SHM_PAGE_IS_PRESENT,
+		.category_mask = SHM_PAGE_IS_PRESENT | SHM_PAGE_IS_FILE,
 		.return_mask = SHM_PAGE_IS_PRESENT,
 	};
 	int nr = ioctl(fd, SHM_PAGEMAP_SCAN, &arg);
