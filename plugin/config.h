@@ -17,10 +17,10 @@
 #define CONFIG_WINDOW_MAX (1ULL << 30)
 
 struct config {
-	enum source_id source;	/* CRIU_SHMEM_SOURCE */
-	uint64_t window;	/* CRIU_SHMEM_WINDOW, bytes, whole pages */
-	bool cold_in;		/* CRIU_SHMEM_COLD=in: leave cold pages in RAM */
-	bool strict;		/* CRIU_SHMEM_STRICT */
+	enum source_id source; /* CRIU_SHMEM_SOURCE */
+	uint64_t window;       /* CRIU_SHMEM_WINDOW, bytes, whole pages */
+	bool cold_in;	       /* CRIU_SHMEM_COLD=in: leave cold pages in RAM */
+	bool strict;	       /* CRIU_SHMEM_STRICT */
 };
 
 void config_defaults(struct config *config);

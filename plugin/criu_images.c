@@ -187,8 +187,8 @@ static void check_object(int dir, const struct known_list *list, struct shm_obje
 		snprintf(error.text, sizeof(error.text), "it is not in CRIU's images");
 	else if (found && found->size != object->size)
 		snprintf(error.text, sizeof(error.text),
-			 "%" PRIu64 " bytes here, %" PRIu64 " bytes in CRIU's images",
-			 object->size, found->size);
+			 "%" PRIu64 " bytes here, %" PRIu64 " bytes in CRIU's images", object->size,
+			 found->size);
 	if (*error.text)
 		mismatch(object, &error, arg);
 }

@@ -248,8 +248,9 @@ static int take_object(struct shm_objects *objects, const ResidencyObject *msg,
 		return ret;
 	ret = residency_from_runs(&object->state, msg->run, msg->n_run, shm_pages(msg->size));
 	if (ret == -ERANGE)
-		return fail(error, ret, "object %#" PRIx64 ": runs past its size of %" PRIu64
-			    " bytes", msg->shmid, msg->size);
+		return fail(error, ret,
+			    "object %#" PRIx64 ": runs past its size of %" PRIu64 " bytes",
+			    msg->shmid, msg->size);
 	if (ret == -EINVAL)
 		return fail(error, ret, "object %#" PRIx64 ": impossible run", msg->shmid);
 	return ret;

@@ -100,8 +100,7 @@ static int append_object(struct shm_objects *objects, struct shm_object *object)
 {
 	if (objects->nr == objects->cap) {
 		size_t cap = objects->cap ? 2 * objects->cap : 16;
-		struct shm_object **grown =
-			reallocarray(objects->object, cap, sizeof(*grown));
+		struct shm_object **grown = reallocarray(objects->object, cap, sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;

@@ -27,37 +27,37 @@ enum shm_kind {
 };
 
 struct shm_ref {
-	pid_t pid;		/* as this /proc names it; 0 when only in an image */
-	pid_t image_pid;	/* as CRIU's images name it */
-	int fd;			/* of that task; -1: a mapping */
-	uint64_t start;		/* mapping: addresses */
+	pid_t pid;	 /* as this /proc names it; 0 when only in an image */
+	pid_t image_pid; /* as CRIU's images name it */
+	int fd;		 /* of that task; -1: a mapping */
+	uint64_t start;	 /* mapping: addresses */
 	uint64_t end;
-	uint64_t offset;	/* of start in the object */
-	bool locked;		/* mlocked mapping */
+	uint64_t offset; /* of start in the object */
+	bool locked;	 /* mlocked mapping */
 };
 
 struct shm_object {
 	enum shm_kind kind;
-	uint64_t ino;		/* CRIU's shmid */
-	uint64_t ipc_ns;	/* SysV: the namespace, else 0 */
-	uint64_t size;		/* known once opened or read from an image */
-	char name[64];		/* for messages; cut when longer */
-	struct shm_ref *ref;	/* owned; none: SysV segment attached nowhere */
+	uint64_t ino;	     /* CRIU's shmid */
+	uint64_t ipc_ns;     /* SysV: the namespace, else 0 */
+	uint64_t size;	     /* known once opened or read from an image */
+	char name[64];	     /* for messages; cut when longer */
+	struct shm_ref *ref; /* owned; none: SysV segment attached nowhere */
 	size_t nr_refs;
 	size_t cap_refs;
-	struct residency state;	/* as recorded */
+	struct residency state; /* as recorded */
 	bool recorded;
-	bool done;		/* the caller's: handled */
+	bool done; /* the caller's: handled */
 };
 
 struct shm_objects {
-	struct shm_object **object;	/* owned, in order of discovery */
+	struct shm_object **object; /* owned, in order of discovery */
 	size_t nr;
 	size_t cap;
-	void *by_name;			/* tsearch(3) tree over object[] */
-	void *left_alone;		/* tsearch(3) tree: what was logged */
-	pid_t ipc_pid;			/* a task in the IPC namespace of detached segments */
-	dev_t dev;			/* of the internal tmpfs, 0: not known yet */
+	void *by_name;	  /* tsearch(3) tree over object[] */
+	void *left_alone; /* tsearch(3) tree: what was logged */
+	pid_t ipc_pid;	  /* a task in the IPC namespace of detached segments */
+	dev_t dev;	  /* of the internal tmpfs, 0: not known yet */
 };
 
 const char *shm_kind_name(enum shm_kind kind);

@@ -50,9 +50,9 @@
 /* A mapped piece of the object. */
 struct window {
 	unsigned char *map;
-	uint64_t first;		/* pages */
+	uint64_t first; /* pages */
 	uint64_t nr;
-	uint64_t page;		/* bytes */
+	uint64_t page; /* bytes */
 };
 
 static uint64_t page_size(void)
@@ -159,7 +159,8 @@ static int count_present(const struct window *window, int pagemap, uint64_t *pre
 
 	*present = 0;
 	while (done < window->nr) {
-		uint64_t left = window->nr - done, now = left < PAGEMAP_BATCH ? left : PAGEMAP_BATCH;
+		uint64_t left = window->nr - done,
+			 now = left < PAGEMAP_BATCH ? left : PAGEMAP_BATCH;
 		uint64_t at = ((uintptr_t)window->map / window->page + done) * sizeof(*entry);
 		ssize_t n = pread(pagemap, entry, now * sizeof(*entry), (off_t)at);
 
@@ -196,7 +197,7 @@ static int map_window(struct window *window, int fd, uint64_t first, uint64_t nr
  */
 struct cursor {
 	struct residency_iter iter;
-	struct page_run run;	/* what is left of the current one */
+	struct page_run run; /* what is left of the current one */
 	bool valid;
 };
 
@@ -221,7 +222,7 @@ static struct page_run cursor_take(struct cursor *cursor, uint64_t end)
 /* Neighbouring pages to populate in one call. */
 struct group {
 	uint64_t first;
-	uint64_t end;		/* behind the last page that is to go */
+	uint64_t end; /* behind the last page that is to go */
 };
 
 static int flush_group(const struct window *window, struct group *group, int fd)
@@ -282,11 +283,11 @@ static int advise_window(const struct window *window, struct cursor *cursor, str
 
 /* What one pass works with. */
 struct pass {
-	int fd;			/* the object */
-	int pagemap;		/* our own */
-	bool cachestat;		/* may be used */
+	int fd;		/* the object */
+	int pagemap;	/* our own */
+	bool cachestat; /* may be used */
 	struct vector *vector;
-	uint64_t out;		/* pages that went */
+	uint64_t out; /* pages that went */
 };
 
 /* Pages of a window that are in memory, or at least mapped here. */
@@ -321,9 +322,9 @@ static const char *refusal(void)
 	uint64_t total, free;
 
 	probe_swap(&total, &free);
-	return !total ? "there is no swap" :
-	       !free  ? "swap is full" :
-			"the kernel does not page them out";
+	return !total  ? "there is no swap"
+	       : !free ? "swap is full"
+		       : "the kernel does not page them out";
 }
 
 /* One pass over everything that is to go; -EAGAIN: given up half way. */
@@ -368,8 +369,7 @@ static int keep_locked(const struct shm_object *object, struct residency *todo)
 	return ret;
 }
 
-static int look(struct pageout *po, const struct shm_object *object, int fd,
-		struct residency *todo)
+static int look(struct pageout *po, const struct shm_object *object, int fd, struct residency *todo)
 {
 	struct residency now = { 0 };
 	int ret;

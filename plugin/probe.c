@@ -39,8 +39,7 @@ static int trial_open(struct trial *trial)
 		return -errno;
 	if (ftruncate(trial->fd, (off_t)trial->size))
 		return -errno;
-	trial->page =
-		mmap(NULL, trial->size, PROT_READ | PROT_WRITE, MAP_SHARED, trial->fd, 0);
+	trial->page = mmap(NULL, trial->size, PROT_READ | PROT_WRITE, MAP_SHARED, trial->fd, 0);
 	if (trial->page == MAP_FAILED)
 		return -errno;
 	*trial->page = 1;

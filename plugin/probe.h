@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 struct probe {
-	bool cachestat;		/* cachestat(2) tells swapped pages of shmem */
-	bool pagemap;		/* /proc/PID/pagemap can be read */
-	bool pagemap_scan;	/* PAGEMAP_SCAN */
-	bool markers;		/* a swapped-out shmem page is swapped in pagemap */
-	bool markers_tried;	/* false: no page could be swapped out to see */
-	bool map_files;		/* /proc/PID/map_files can be opened */
-	bool pageout;		/* MADV_PAGEOUT is there */
-	bool swap_disk;		/* some swap is not zram: mincore is wrong with it */
-	uint64_t swap_total;	/* bytes */
-	uint64_t swap_free;	/* bytes */
+	bool cachestat;	     /* cachestat(2) tells swapped pages of shmem */
+	bool pagemap;	     /* /proc/PID/pagemap can be read */
+	bool pagemap_scan;   /* PAGEMAP_SCAN */
+	bool markers;	     /* a swapped-out shmem page is swapped in pagemap */
+	bool markers_tried;  /* false: no page could be swapped out to see */
+	bool map_files;	     /* /proc/PID/map_files can be opened */
+	bool pageout;	     /* MADV_PAGEOUT is there */
+	bool swap_disk;	     /* some swap is not zram: mincore is wrong with it */
+	uint64_t swap_total; /* bytes */
+	uint64_t swap_free;  /* bytes */
 };
 
 void probe_run(struct probe *probe);

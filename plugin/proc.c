@@ -101,8 +101,7 @@ static bool flagged_exiting(pid_t pid)
 	if (read_small(pid, "stat", text, sizeof(text)))
 		return true;
 	name_end = strrchr(text, ')');
-	if (!name_end ||
-	    sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+	if (!name_end || sscanf(name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		return false;
 	return state == 'Z' || state == 'X' || (flags & (TASK_EXITING | TASK_SIGNALED));
 }
@@ -159,8 +158,9 @@ static bool parse_vma(char *line, struct proc_vma *vma)
 	char perms[8];
 	int used = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n", &vma->start,
-		   &vma->end, perms, &vma->offset, &major, &minor, &vma->ino, &used) < 7)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %n",
+		   &vma->start, &vma->end, perms, &vma->offset, &major, &minor, &vma->ino,
+		   &used) < 7)
 		return false;
 	vma->dev = makedev(major, minor);
 	vma->shared = perms[3] == 's';
@@ -177,7 +177,7 @@ static bool flags_locked(const char *line)
 
 struct smaps_state {
 	struct proc_vma vma;
-	char *header;		/* copy of the line that vma.path points into */
+	char *header; /* copy of the line that vma.path points into */
 	bool pending;
 };
 

@@ -18,37 +18,36 @@
 #define PROC_SELF 0
 
 struct proc_status {
-	pid_t image_pid;	/* innermost pid: the name CRIU's images use */
-	uint64_t locked;	/* bytes mlocked; 0: no need to look for them */
-	bool dying;		/* killed or exiting: its memory is on the way out */
+	pid_t image_pid; /* innermost pid: the name CRIU's images use */
+	uint64_t locked; /* bytes mlocked; 0: no need to look for them */
+	bool dying;	 /* killed or exiting: its memory is on the way out */
 };
 
 struct proc_vma {
-	uint64_t start;		/* address, bytes */
+	uint64_t start; /* address, bytes */
 	uint64_t end;
-	uint64_t offset;	/* of start in the file, bytes */
+	uint64_t offset; /* of start in the file, bytes */
 	uint64_t ino;
 	dev_t dev;
 	bool shared;
-	bool locked;		/* only told by PROC_SMAPS */
-	const char *path;	/* "" when anonymous; valid during the call only */
+	bool locked;	  /* only told by PROC_SMAPS */
+	const char *path; /* "" when anonymous; valid during the call only */
 };
 
 struct proc_pids {
-	pid_t *pid;		/* owned */
+	pid_t *pid; /* owned */
 	size_t nr;
 	size_t cap;
 };
 
 enum proc_maps {
 	PROC_MAPS,
-	PROC_SMAPS,		/* slower: walks page tables; tells locked */
+	PROC_SMAPS, /* slower: walks page tables; tells locked */
 };
 
 typedef int (*proc_vma_fn)(const struct proc_vma *vma, void *arg);
 
-int proc_open(pid_t pid, int flags, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+int proc_open(pid_t pid, int flags, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int proc_status(pid_t pid, struct proc_status *status);
 int proc_for_each_vma(pid_t pid, enum proc_maps maps, proc_vma_fn fn, void *arg);
 int proc_tree(pid_t root, struct proc_pids *pids);

@@ -14,8 +14,8 @@
 struct record {
 	struct source source;
 	struct shm_objects objects;
-	struct proc_pids tasks;		/* those looked at */
-	unsigned int failures;		/* tasks and objects not recorded, each with a warning */
+	struct proc_pids tasks; /* those looked at */
+	unsigned int failures;	/* tasks and objects not recorded, each with a warning */
 };
 
 int record_tree(struct record *record, pid_t root);

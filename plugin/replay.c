@@ -54,8 +54,9 @@ static void page_out(struct pageout *po, const struct shm_object *object, int fd
 	left = po->left - left;
 	if (left)
 		pr_warn("%s %#" PRIx64 " (%s): %" PRIu64 " of %" PRIu64
-			" cold pages stay in RAM: %s\n", shm_kind_name(object->kind), object->ino,
-			object->name, left, object->state.count[PAGE_SWAPPED], po->why);
+			" cold pages stay in RAM: %s\n",
+			shm_kind_name(object->kind), object->ino, object->name, left,
+			object->state.count[PAGE_SWAPPED], po->why);
 	else if (po->unsure)
 		warn_object(object, "some cold pages may stay in RAM", "swap is full");
 	else
@@ -94,8 +95,8 @@ static int check_swap(const struct replay *replay, bool strict)
 		pr_warn("%" PRIu64 " cold pages stay in RAM: there is no swap\n", cold);
 	else
 		log_at(strict ? LOG_WARN : LOG_INFO,
-		       "%" PRIu64 " cold pages are to go out, swap has room for %" PRIu64 "\n", cold,
-		       free / page);
+		       "%" PRIu64 " cold pages are to go out, swap has room for %" PRIu64 "\n",
+		       cold, free / page);
 	return total ? -ENOSPC : -ENODEV;
 }
 
@@ -199,8 +200,8 @@ static void replay_object(struct replay *replay, struct shm_object *object, int 
 	ret = check_size(object, fd);
 	if (ret) {
 		warn_object(object, "cold pages stay in RAM",
-			    ret == -ESTALE ? "its size is not what " IMAGE_NAME " says" :
-					     strerror(-ret));
+			    ret == -ESTALE ? "its size is not what " IMAGE_NAME " says"
+					   : strerror(-ret));
 		return;
 	}
 	if (!replay->drained)
@@ -293,7 +294,8 @@ void replay_finish(struct replay *replay, bool restored)
 			continue;
 		missed++;
 		if (replay->tasks)
-			warn_object(object, "cold pages stay in RAM", "no restored task leads to it");
+			warn_object(object, "cold pages stay in RAM",
+				    "no restored task leads to it");
 	}
 	if (missed && !replay->tasks)
 		pr_warn("cold pages stay in RAM: another plugin took the RESUME_DEVICES_LATE hook "

@@ -20,12 +20,12 @@
 
 struct replay {
 	struct source source;
-	struct shm_objects objects;	/* from the image */
+	struct shm_objects objects; /* from the image */
 	struct image_info info;
 	uint64_t window;
-	unsigned int tasks;		/* replay_task() calls */
+	unsigned int tasks; /* replay_task() calls */
 	bool drained;
-	uint64_t out;			/* pages, for the summary */
+	uint64_t out; /* pages, for the summary */
 	uint64_t left;
 };
 

@@ -143,7 +143,7 @@ bool residency_next(struct residency_iter *iter, struct page_run *run)
  */
 struct pair {
 	struct residency_iter iter[2];
-	struct page_run run[2];	/* what is left of the current run; nr 0: ended */
+	struct page_run run[2]; /* what is left of the current run; nr 0: ended */
 	uint64_t first;
 };
 
@@ -197,9 +197,9 @@ int residency_select(struct residency *todo, const struct residency *want,
 
 	pair_begin(&pair, want, have);
 	while (!ret && pair_next(&pair, &first, &nr, state)) {
-		out = state[1] != PAGE_RESIDENT ? PAGE_HOLE :
-		      state[0] == PAGE_SWAPPED	? PAGE_SWAPPED :
-						  PAGE_RESIDENT;
+		out = state[1] != PAGE_RESIDENT	 ? PAGE_HOLE
+		      : state[0] == PAGE_SWAPPED ? PAGE_SWAPPED
+						 : PAGE_RESIDENT;
 		ret = residency_add(todo, nr, out);
 	}
 	if (ret)
@@ -231,8 +231,9 @@ int residency_keep(struct residency *list, uint64_t first, uint64_t nr)
 			continue;
 		}
 		before = run.first < first ? min_u64(run.nr, first - run.first) : 0;
-		inside = run.first + before < end ?
-				 min_u64(run.nr - before, end - (run.first + before)) : 0;
+		inside = run.first + before < end
+				 ? min_u64(run.nr - before, end - (run.first + before))
+				 : 0;
 		ret = residency_add(&out, before, PAGE_SWAPPED);
 		if (!ret)
 			ret = residency_add(&out, inside, PAGE_RESIDENT);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 enum page_state {
-	PAGE_HOLE = 0,		/* never populated */
+	PAGE_HOLE = 0, /* never populated */
 	PAGE_RESIDENT = 1,
 	PAGE_SWAPPED = 2,
 	PAGE_STATES = 3,
@@ -31,11 +31,11 @@ enum page_state {
 #define RESIDENCY_PAGES_MAX (1ULL << 52)
 
 struct residency {
-	uint64_t *run;			/* owned; NULL when empty */
-	size_t nr;			/* runs */
-	size_t cap;			/* runs allocated */
-	uint64_t pages;			/* covered by the runs */
-	uint64_t count[PAGE_STATES];	/* pages of each state in the runs */
+	uint64_t *run;		     /* owned; NULL when empty */
+	size_t nr;		     /* runs */
+	size_t cap;		     /* runs allocated */
+	uint64_t pages;		     /* covered by the runs */
+	uint64_t count[PAGE_STATES]; /* pages of each state in the runs */
 };
 
 /* One run with its place. */

@@ -40,9 +40,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static struct {
-	pid_t owner;		/* the process that dumps; its children inherit this */
+	pid_t owner; /* the process that dumps; its children inherit this */
 	int stage;
-	bool hooked;		/* CHECKPOINT_DEVICES has been here */
+	bool hooked; /* CHECKPOINT_DEVICES has been here */
 	struct config config;
 	struct record record;
 	struct replay replay;
@@ -69,7 +69,8 @@ static int choose_source(struct source *source)
 		return ret;
 	pr_info("source %s%s\n", source_name(source->id), source->exact ? "" : ", inexact");
 	if (!source->exact && shp.stage == SHP_STAGE_DUMP)
-		pr_warn("without cachestat (Linux 6.5) a page in the swap cache counts as resident\n");
+		pr_warn("without cachestat (Linux 6.5) a page in the swap cache counts as "
+			"resident\n");
 	return 0;
 }
 

@@ -87,9 +87,9 @@ int source_choose(struct source *source, enum source_id wanted, const struct pro
 		  const char **why)
 {
 	if (wanted == SOURCE_AUTO)
-		wanted = probe->cachestat && probe->markers ? SOURCE_PAGEMAP :
-			 probe->cachestat		    ? SOURCE_CACHESTAT :
-							      SOURCE_MINCORE;
+		wanted = probe->cachestat && probe->markers ? SOURCE_PAGEMAP
+			 : probe->cachestat		    ? SOURCE_CACHESTAT
+							    : SOURCE_MINCORE;
 	*why = cannot_work(wanted, probe);
 	if (*why)
 		return -EOPNOTSUPP;
@@ -143,8 +143,8 @@ int source_read(struct source *source, const struct shm_object *object, int fd,
 
 	if (source->cachestat)
 		ret = source_cachestat_read(fd, pages,
-					    source->id == SOURCE_PAGEMAP ? guess_by_pagemap :
-									   guess_by_mincore,
+					    source->id == SOURCE_PAGEMAP ? guess_by_pagemap
+									 : guess_by_mincore,
 					    &guess, &source->calls, state);
 	else
 		ret = source_mincore_read(fd, pages, state);

@@ -26,11 +26,11 @@ enum source_id {
 };
 
 struct source {
-	enum source_id id;	/* never SOURCE_AUTO */
-	bool exact;		/* resident and swapped are never mixed up */
-	bool cachestat;		/* may be used */
-	bool pagemap_scan;	/* PAGEMAP_SCAN may be used */
-	uint64_t calls;		/* cachestat calls so far, for the benches */
+	enum source_id id; /* never SOURCE_AUTO */
+	bool exact;	   /* resident and swapped are never mixed up */
+	bool cachestat;	   /* may be used */
+	bool pagemap_scan; /* PAGEMAP_SCAN may be used */
+	uint64_t calls;	   /* cachestat calls so far, for the benches */
 };
 
 /* Pages looked at in one call: small enough that a second look is cheap. */

@@ -96,9 +96,9 @@ static int add_guess(struct walk *walk, uint64_t first, uint64_t nr)
 
 	for (uint64_t i = at; !ret && i < at + nr; i++)
 		ret = residency_add(walk->state, 1,
-				    walk->resident[i]  ? PAGE_RESIDENT :
-				    walk->populated[i] ? PAGE_SWAPPED :
-							 PAGE_HOLE);
+				    walk->resident[i]	 ? PAGE_RESIDENT
+				    : walk->populated[i] ? PAGE_SWAPPED
+							 : PAGE_HOLE);
 	return ret;
 }
 

@@ -30,7 +30,7 @@
 struct view {
 	uint64_t address;
 	uint64_t nr;
-	unsigned char *resident;	/* of its first page */
+	unsigned char *resident; /* of its first page */
 };
 
 static bool view_of(const struct shm_ref *ref, uint64_t first, uint64_t nr, unsigned char *resident,

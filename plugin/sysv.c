@@ -22,7 +22,7 @@
 #include "proc.h"
 
 struct ipc_visit {
-	int home;	/* our own namespace */
+	int home; /* our own namespace */
 };
 
 static int ipc_enter(struct ipc_visit *visit, pid_t pid)

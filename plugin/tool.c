@@ -103,8 +103,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		break;
 	case 's':
 		if (source_parse(arg, &options->config.source))
-			argp_error(state, "--source: want auto, pagemap, cachestat or mincore, "
-				   "not \"%s\"", arg);
+			argp_error(state,
+				   "--source: want auto, pagemap, cachestat or mincore, "
+				   "not \"%s\"",
+				   arg);
 		break;
 	case 'v':
 		log_tool_level++;
@@ -265,8 +267,8 @@ static int run(const struct arguments *args)
 	if (!strcmp(command, "show") && args->nr == 2)
 		return do_show(options, args->word[1]);
 	if (!strcmp(command, "diff") && args->nr == 3)
-		return parse_pid(args->word[2], &pid) ? EXIT_TROUBLE :
-							tool_diff(options, args->word[1], pid);
+		return parse_pid(args->word[2], &pid) ? EXIT_TROUBLE
+						      : tool_diff(options, args->word[1], pid);
 	pr_err("\"%s\" with %u arguments%s: no such command, see --help\n", command, args->nr - 1,
 	       options->json ? " and --json" : "");
 	return EXIT_TROUBLE;

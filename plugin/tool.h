@@ -21,9 +21,9 @@
 #include "residency.h"
 
 enum exit_status {
-	EXIT_YES = 0,		/* done; probe: it works here; diff: no difference */
-	EXIT_NO = 1,		/* probe: it does not; diff: a difference */
-	EXIT_TROUBLE = 2,	/* usage or error */
+	EXIT_YES = 0,	  /* done; probe: it works here; diff: no difference */
+	EXIT_NO = 1,	  /* probe: it does not; diff: a difference */
+	EXIT_TROUBLE = 2, /* usage or error */
 };
 
 struct tool_options {
@@ -31,7 +31,7 @@ struct tool_options {
 	bool json;
 	bool color;
 	unsigned int width;	/* columns for map */
-	unsigned int threshold;	/* diff: per mille that may differ */
+	unsigned int threshold; /* diff: per mille that may differ */
 };
 
 /* tool.c */

@@ -15,7 +15,7 @@
 
 struct difference {
 	const struct shm_object *was;
-	const struct shm_object *now;	/* NULL: not found */
+	const struct shm_object *now; /* NULL: not found */
 	uint64_t count[PAGE_STATES][PAGE_STATES];
 	bool bad;
 };
@@ -82,9 +82,9 @@ static void print_row(const struct difference *diff)
 	       was->state.count[PAGE_SWAPPED], diff->count[PAGE_RESIDENT][PAGE_RESIDENT],
 	       was->state.count[PAGE_RESIDENT],
 	       diff->count[PAGE_HOLE][PAGE_RESIDENT] + diff->count[PAGE_HOLE][PAGE_SWAPPED],
-	       !diff->now ? "missing" :
-	       diff->bad  ? "differs" :
-			    "same",
+	       !diff->now  ? "missing"
+	       : diff->bad ? "differs"
+			   : "same",
 	       was->name);
 }
 

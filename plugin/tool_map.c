@@ -30,7 +30,7 @@ enum cell {
 };
 
 struct look {
-	const char *block;	/* UTF-8 */
+	const char *block; /* UTF-8 */
 	const char *ascii;
 	const char *color;
 	const char *meaning;

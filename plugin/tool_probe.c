@@ -16,11 +16,11 @@
 struct findings {
 	struct probe probe;
 	struct source source;
-	const char *why_not;	/* the source, NULL when it can be used */
+	const char *why_not; /* the source, NULL when it can be used */
 	struct utsname kernel;
-	char criu[64];		/* version, "" when there is no criu */
-	bool criu_new;		/* 4.1 or later */
-	bool usable;		/* cold pages can be told and put out here */
+	char criu[64]; /* version, "" when there is no criu */
+	bool criu_new; /* 4.1 or later */
+	bool usable;   /* cold pages can be told and put out here */
 };
 
 /* "Version: 4.2.1" is the first line of `criu --version`. */
@@ -66,24 +66,24 @@ static void print_text(const struct findings *found)
 	line("cachestat", probe->cachestat, "exact page states (Linux 6.5)");
 	line("PAGEMAP_SCAN", probe->pagemap_scan, "quick reading of page tables (Linux 6.7)");
 	line("markers", probe->markers,
-	     probe->markers_tried ? "swapped-out shared pages seen in pagemap (patched kernel)" :
-				    "not tried: no page could be swapped out");
+	     probe->markers_tried ? "swapped-out shared pages seen in pagemap (patched kernel)"
+				  : "not tried: no page could be swapped out");
 	line("map_files", probe->map_files, "opening mappings of other tasks (root)");
 	line("MADV_PAGEOUT", probe->pageout, "putting pages out (Linux 5.4)");
 	printf("swap %s, %s free%s\n", total, free,
-	       !probe->swap_total ? ": cold pages cannot go out" :
-	       probe->swap_disk	  ? ", on disk or file" :
-				    ", zram only");
+	       !probe->swap_total ? ": cold pages cannot go out"
+	       : probe->swap_disk ? ", on disk or file"
+				  : ", zram only");
 	printf("criu %s%s\n", *found->criu ? found->criu : "not found in PATH",
 	       *found->criu && !found->criu_new ? " (too old, want 4.1 or later)" : "");
 	if (found->why_not)
 		printf("source: none, %s\n", found->why_not);
 	else
 		printf("source: %s%s\n", source_name(found->source.id),
-		       found->source.exact ? ", exact" :
-					     ", inexact: the swap cache counts as resident");
-	printf("%s\n", found->usable ? "cold pages can be told and put out here" :
-				       "cold pages cannot be told and put out here");
+		       found->source.exact ? ", exact"
+					   : ", inexact: the swap cache counts as resident");
+	printf("%s\n", found->usable ? "cold pages can be told and put out here"
+				     : "cold pages cannot be told and put out here");
 }
 
 static int print_json(const struct findings *found)
@@ -106,10 +106,9 @@ static int print_json(const struct findings *found)
 			       json_object_new_int64((int64_t)probe->swap_total));
 	json_object_object_add(root, "swap_free", json_object_new_int64((int64_t)probe->swap_free));
 	json_object_object_add(root, "criu", criu ? json_object_new_string(found->criu) : NULL);
-	json_object_object_add(root, "source",
-			       found->why_not ?
-				       NULL :
-				       json_object_new_string(source_name(found->source.id)));
+	json_object_object_add(
+		root, "source",
+		found->why_not ? NULL : json_object_new_string(source_name(found->source.id)));
 	json_object_object_add(root, "exact", json_object_new_boolean(found->source.exact));
 	json_object_object_add(root, "usable", json_object_new_boolean(found->usable));
 	puts(json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY));

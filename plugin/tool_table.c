@@ -117,12 +117,10 @@ static struct json_object *json_object_of(const struct shm_object *object)
 	json_object_object_add(out, "shmid", json_object_new_int64((int64_t)object->ino));
 	json_object_object_add(out, "name", json_object_new_string(object->name));
 	json_object_object_add(out, "size", json_object_new_int64((int64_t)object->size));
-	json_object_object_add(
-		out, "resident_pages",
-		json_object_new_int64((int64_t)object->state.count[PAGE_RESIDENT]));
-	json_object_object_add(
-		out, "swapped_pages",
-		json_object_new_int64((int64_t)object->state.count[PAGE_SWAPPED]));
+	json_object_object_add(out, "resident_pages",
+			       json_object_new_int64((int64_t)object->state.count[PAGE_RESIDENT]));
+	json_object_object_add(out, "swapped_pages",
+			       json_object_new_int64((int64_t)object->state.count[PAGE_SWAPPED]));
 	json_object_object_add(out, "hole_pages", json_object_new_int64((int64_t)holes(object)));
 	json_object_object_add(out, "runs", json_object_new_int64((int64_t)object->state.nr));
 	for (size_t i = 0; i < object->nr_refs; i++)

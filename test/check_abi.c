@@ -24,12 +24,12 @@ SAME(SHP_STAGE_RESTORE, CR_PLUGIN_STAGE__RESTORE);
 _Static_assert(SHP_PLUGIN_VERSION <= CRIU_PLUGIN_VERSION, "CRIU would refuse the version");
 _Static_assert((int)SHP_HOOK_MAX <= (int)CR_PLUGIN_HOOK__MAX, "CRIU would refuse max_hooks");
 
-#define SAME_PLACE(member)                                                                \
-	_Static_assert(offsetof(struct shp_plugin_desc, member) ==                        \
-			       offsetof(cr_plugin_desc_t, member),                        \
-		       #member " is elsewhere");                                          \
-	_Static_assert(sizeof(((struct shp_plugin_desc *)0)->member) ==                   \
-			       sizeof(((cr_plugin_desc_t *)0)->member),                   \
+#define SAME_PLACE(member)                                                                         \
+	_Static_assert(offsetof(struct shp_plugin_desc, member) ==                                 \
+			       offsetof(cr_plugin_desc_t, member),                                 \
+		       #member " is elsewhere");                                                   \
+	_Static_assert(sizeof(((struct shp_plugin_desc *)0)->member) ==                            \
+			       sizeof(((cr_plugin_desc_t *)0)->member),                            \
 		       #member " has another size")
 
 SAME_PLACE(name);
@@ -40,7 +40,7 @@ SAME_PLACE(max_hooks);
 _Static_assert(offsetof(struct shp_plugin_desc, hooks) == offsetof(cr_plugin_desc_t, hooks),
 	       "hooks are elsewhere");
 
-#define SAME_HOOK(hook) \
+#define SAME_HOOK(hook)                                                                            \
 	_Static_assert(__builtin_types_compatible_p(CR_PLUGIN_HOOK__##hook##_t, int(int)), #hook)
 
 SAME_HOOK(RESUME_DEVICES_LATE);
