@@ -199,6 +199,13 @@ $(BUILD)/fuzz/fuzz_image: test/fuzz/fuzz_image.c $(COMMON:%=plugin/%.c) $(PROTO_
 		$(LIB_CFLAGS) -O1 -g -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=undefined -o $@ $< $(FUZZ_SOURCES) $(LIBS)
 
+# Only when the format of the image changes.
+.PHONY: fuzz-corpus
+fuzz-corpus: test/fuzz/make_corpus.c $(COMMON_OBJ)
+	$(CC) $(SHP_CFLAGS) -MF $(BUILD)/make_corpus.d $(CFLAGS) -o $(BUILD)/make_corpus \
+		test/fuzz/make_corpus.c $(COMMON_OBJ) $(LIBS)
+	$(BUILD)/make_corpus test/fuzz/corpus
+
 # New findings go to build/fuzz/corpus; the corpus in the tree only seeds.
 fuzz:
 	@test/install-deps build fuzz

@@ -91,8 +91,14 @@ static int read_entries(FILE *file, uint32_t magic, entry_fn take, struct known_
 	if (fread(head, sizeof(head), 1, file) != 1 || le32toh(head[0]) != IMG_COMMON_MAGIC ||
 	    le32toh(head[1]) != magic)
 		return -EINVAL;
-	while (!ret && fread(&length, sizeof(length), 1, file) == 1) {
+	while (!ret) {
+		size_t got = fread(&length, 1, sizeof(length), file);
 		uint8_t *data;
+
+		if (!got)
+			break;
+		if (got != sizeof(length))
+			return -EINVAL;
 
 		length = le32toh(length);
 		if (length > ENTRY_MAX)
@@ -136,7 +142,7 @@ static int read_image(int dir, const char *name, uint32_t magic, entry_fn take,
 /* One file for each IPC namespace. */
 static int read_ipc_images(int dir, struct known_list *list)
 {
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 	int ret = 0, fd;
 	DIR *stream;
 
@@ -149,9 +155,11 @@ static int read_ipc_images(int dir, struct known_list *list)
 		close(fd);
 		return ret;
 	}
-	while (!ret && (entry = readdir(stream)))
+	while (!ret && (errno = 0, entry = readdir(stream)))
 		if (!fnmatch("ipcns-shm-*.img", entry->d_name, 0))
 			ret = read_image(dir, entry->d_name, IPCNS_SHM_MAGIC, take_sysv, list);
+	if (!entry && errno)
+		ret = -errno;
 	closedir(stream);
 	return ret;
 }

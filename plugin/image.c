@@ -216,10 +216,7 @@ static int take_ref(struct shm_object *object, const ResidencyRef *msg, struct i
 static void take_name(char *name, size_t size, const char *text)
 {
 	snprintf(name, size, "%s", text ? text : "");
-	/* It goes to a log and to a terminal. */
-	for (char *c = name; *c; c++)
-		if ((unsigned char)*c < ' ' || (unsigned char)*c == 0x7f)
-			*c = '?';
+	shm_plain_text(name);
 }
 
 static int take_object(struct shm_objects *objects, const ResidencyObject *msg,
@@ -290,7 +287,7 @@ static int take_message(const ResidencyImage *msg, struct shm_objects *objects,
 	if (msg->page_size != (uint64_t)sysconf(_SC_PAGESIZE))
 		return fail(error, -EINVAL, "made with pages of %u bytes, this machine has %ld",
 			    msg->page_size, sysconf(_SC_PAGESIZE));
-	snprintf(info->source, sizeof(info->source), "%s", msg->source ? msg->source : "");
+	take_name(info->source, sizeof(info->source), msg->source);
 	info->exact = msg->exact;
 	for (size_t i = 0; !ret && i < msg->n_object; i++)
 		ret = take_object(objects, msg->object[i], error);
@@ -354,7 +351,10 @@ static int write_file(int dir, const uint8_t *data, size_t size)
 {
 	int fd, ret;
 
-	fd = openat(dir, IMAGE_TMP, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* Whatever is there is not ours to write into: a link, a FIFO, a leftover. */
+	if (unlinkat(dir, IMAGE_TMP, 0) && errno != ENOENT)
+		return -errno;
+	fd = openat(dir, IMAGE_TMP, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	ret = write_all(fd, data, size);

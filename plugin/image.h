@@ -22,8 +22,11 @@
 #define IMAGE_VERSION 1u
 #define IMAGE_HEADER_SIZE 24
 
-/* An image of this size describes terabytes of alternating pages. */
-#define IMAGE_SIZE_MAX (1ULL << 30)
+/*
+ * One byte a run: 2 TiB of alternating pages. Unpacked it takes many times that,
+ * which bounds what a hostile image can ask for.
+ */
+#define IMAGE_SIZE_MAX (1ULL << 29)
 
 struct image_error {
 	char text[160];

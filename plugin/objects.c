@@ -58,6 +58,41 @@ uint64_t shm_pages(uint64_t bytes)
 	return bytes / page + !!(bytes % page);
 }
 
+/* Bytes of the UTF-8 character at @c, 0 when it is none or a control character. */
+static size_t plain_character(const unsigned char *c)
+{
+	size_t len = *c < 0x80	 ? 1
+		     : *c < 0xc2 ? 0
+		     : *c < 0xe0 ? 2
+		     : *c < 0xf0 ? 3
+		     : *c < 0xf5 ? 4
+				 : 0;
+
+	if (*c < ' ' || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0))
+		return 0;
+	for (size_t i = 1; i < len; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+/**
+ * shm_plain_text() - Make a text fit for a log, a terminal and JSON
+ * @text:	control characters, and bytes that are not UTF-8, become '?'
+ */
+void shm_plain_text(char *text)
+{
+	unsigned char *c = (unsigned char *)text;
+
+	while (*c) {
+		size_t len = plain_character(c);
+
+		if (!len)
+			*c = '?';
+		c += len ? len : 1;
+	}
+}
+
 /**
  * objects_dev() - Find the device number of the internal tmpfs
  * @objects:	dev is filled
@@ -243,7 +278,7 @@ static bool kind_of_path(const char *path, enum shm_kind *kind)
 		*kind = SHM_SYSV;
 	else if (!strncmp(path, "/memfd:", 7))
 		*kind = SHM_MEMFD;
-	else if (!strncmp(path, "/dev/zero", 9))
+	else if (!strncmp(path, "/dev/zero", 9) || !strncmp(path, "[anon_shmem:", 12))
 		*kind = SHM_ANON;
 	else
 		return false;
@@ -258,6 +293,7 @@ static void name_of_path(char *name, size_t size, const char *path)
 	if (len > sizeof(deleted) - 1 && !strcmp(path + len - sizeof(deleted) + 1, deleted))
 		len -= sizeof(deleted) - 1;
 	snprintf(name, size, "%.*s", (int)(len < size ? len : size - 1), path);
+	shm_plain_text(name);
 }
 
 static int add_known(struct task_scan *scan, enum shm_kind kind, uint64_t ino, const char *path,
@@ -312,7 +348,7 @@ static int scan_vma(const struct proc_vma *vma, void *arg)
 	enum shm_kind kind;
 	int ret = 0;
 
-	if (*vma->path != '/')
+	if (*vma->path != '/' && strncmp(vma->path, "[anon_shmem:", 12))
 		return 0;
 	if (vma->dev != scan->objects->dev)
 		return other_vma(scan, vma);
@@ -357,7 +393,7 @@ static int scan_fd(struct task_scan *scan, int dir, const char *name)
 
 static int scan_fds(struct task_scan *scan)
 {
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 	int fd, ret = 0;
 	DIR *dir;
 
@@ -370,9 +406,11 @@ static int scan_fds(struct task_scan *scan)
 		close(fd);
 		return ret;
 	}
-	while (!ret && (entry = readdir(dir)))
+	while (!ret && (errno = 0, entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			ret = scan_fd(scan, fd, entry->d_name);
+	if (!entry && errno)
+		ret = -errno;
 	closedir(dir);
 	return ret;
 }

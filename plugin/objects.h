@@ -62,6 +62,7 @@ struct shm_objects {
 
 const char *shm_kind_name(enum shm_kind kind);
 uint64_t shm_pages(uint64_t bytes);
+void shm_plain_text(char *text);
 
 int objects_add_task(struct shm_objects *objects, pid_t pid);
 int objects_add_detached(struct shm_objects *objects, pid_t pid);

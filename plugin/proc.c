@@ -71,6 +71,14 @@ static int open_stream(pid_t pid, const char *name, FILE **file)
 	return 0;
 }
 
+/* Right after a read that has failed or ended: a task that dies gives ESRCH here. */
+static int stream_error(FILE *file)
+{
+	if (!ferror(file))
+		return 0;
+	return errno ? -errno : -EIO;
+}
+
 static int read_small(pid_t pid, const char *name, char *text, size_t size)
 {
 	int fd = proc_open(pid, O_RDONLY, "%s", name);
@@ -143,8 +151,7 @@ int proc_status(pid_t pid, struct proc_status *status)
 		return ret;
 	while (getline(&line, &size, file) >= 0)
 		status_line(line, status);
-	if (ferror(file))
-		ret = -EIO;
+	ret = stream_error(file);
 	free(line);
 	fclose(file);
 	if (!ret && !status->dying)
@@ -235,7 +242,12 @@ int proc_for_each_vma(pid_t pid, enum proc_maps maps, proc_vma_fn fn, void *arg)
 	ret = open_stream(pid, maps == PROC_SMAPS ? "smaps" : "maps", &file);
 	if (ret)
 		return ret;
-	while (!ret && (len = getline(&line, &size, file)) >= 0) {
+	while (!ret) {
+		len = getline(&line, &size, file);
+		if (len < 0) {
+			ret = stream_error(file);
+			break;
+		}
 		if (len && line[len - 1] == '\n')
 			line[len - 1] = '\0';
 		if (maps == PROC_SMAPS)
@@ -243,8 +255,6 @@ int proc_for_each_vma(pid_t pid, enum proc_maps maps, proc_vma_fn fn, void *arg)
 		else if (parse_vma(line, &state.vma))
 			ret = fn(&state.vma, arg);
 	}
-	if (!ret && ferror(file))
-		ret = -EIO;
 	if (maps == PROC_SMAPS && !ret)
 		ret = smaps_flush(&state, fn, arg);
 	free(state.header);
@@ -275,6 +285,11 @@ int proc_pids_add(struct proc_pids *pids, pid_t pid)
 	return 0;
 }
 
+static bool gone(int ret)
+{
+	return ret == -ENOENT || ret == -ESRCH;
+}
+
 /* A child is listed with the thread that forked it. */
 static int add_children_of_thread(struct proc_pids *pids, pid_t pid, const char *tid)
 {
@@ -285,16 +300,18 @@ static int add_children_of_thread(struct proc_pids *pids, pid_t pid, const char 
 	snprintf(name, sizeof(name), "task/%.20s/children", tid);
 	ret = open_stream(pid, name, &file);
 	if (ret)
-		return ret == -ENOENT || ret == -ESRCH ? 0 : ret;
+		return gone(ret) ? 0 : ret;
 	while (!ret && fscanf(file, "%d", &child) == 1)
 		ret = proc_pids_add(pids, child);
+	if (!ret)
+		ret = stream_error(file);
 	fclose(file);
-	return ret;
+	return gone(ret) ? 0 : ret;
 }
 
 static int add_children(struct proc_pids *pids, pid_t pid)
 {
-	struct dirent *entry;
+	struct dirent *entry = NULL;
 	char path[64];
 	int ret = 0;
 	DIR *dir;
@@ -302,12 +319,24 @@ static int add_children(struct proc_pids *pids, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	dir = opendir(path);
 	if (!dir)
-		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
-	while (!ret && (entry = readdir(dir)))
+		return gone(-errno) ? 0 : -errno;
+	while (!ret && (errno = 0, entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			ret = add_children_of_thread(pids, pid, entry->d_name);
+	if (!entry && errno && !gone(-errno))
+		ret = -errno;
 	closedir(dir);
 	return ret;
+}
+
+/* Children are listed only by a kernel with CONFIG_PROC_CHILDREN, as CRIU needs it. */
+static int check_children_file(pid_t root)
+{
+	int fd = proc_open(root, O_RDONLY, "task/%d/children", (int)root);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 ? 0 : fd == -ENOENT && !kill(root, 0) ? -EOPNOTSUPP : fd;
 }
 
 /**
@@ -315,7 +344,8 @@ static int add_children(struct proc_pids *pids, pid_t pid)
  * @root:	the task
  * @pids:	filled, root first; on an error empty
  *
- * Return: 0 on success, -ESRCH when there is no such task, other error code
+ * Return: 0 on success, -ESRCH when there is no such task, -EOPNOTSUPP when this
+ *	   kernel does not list children, other error code
  */
 int proc_tree(pid_t root, struct proc_pids *pids)
 {
@@ -326,7 +356,9 @@ int proc_tree(pid_t root, struct proc_pids *pids)
 		if (root <= 0 || errno != EPERM)
 			return -ESRCH;
 	}
-	ret = proc_pids_add(pids, root);
+	ret = check_children_file(root);
+	if (!ret)
+		ret = proc_pids_add(pids, root);
 	for (size_t i = 0; !ret && i < pids->nr; i++)
 		ret = add_children(pids, pids->pid[i]);
 	if (ret)
@@ -401,7 +433,8 @@ int proc_fs_type(pid_t pid, dev_t dev, char *type, size_t size)
 		snprintf(type, size, "%s", dash + 3);
 		break;
 	}
+	ret = stream_error(file);
 	free(line);
 	fclose(file);
-	return 0;
+	return ret;
 }

@@ -280,7 +280,7 @@ void residency_count(const struct residency *list, uint64_t first, uint64_t nr,
 		     uint64_t count[PAGE_STATES])
 {
 	struct residency_iter iter = residency_begin(list);
-	uint64_t end = first + nr;
+	uint64_t end = nr > UINT64_MAX - first ? UINT64_MAX : first + nr;
 	struct page_run run;
 
 	memset(count, 0, sizeof(count[0]) * PAGE_STATES);

@@ -61,15 +61,18 @@ static int mark_populated(struct walk *walk, uint64_t first, uint64_t nr)
 	return 0;
 }
 
-static void take_guess(struct walk *walk, uint64_t first, uint64_t nr, const struct counts *counts)
+/*
+ * Pages that were allocated and never written (fallocate) are resident, but no
+ * data for SEEK_DATA and not in core for mincore. So the populated pages come
+ * from SEEK_DATA always: where such a page is, the sums never agree.
+ */
+static void take_guess(struct walk *walk, uint64_t first, uint64_t nr)
 {
 	walk->piece = first;
 	walk->guessed = false;
 	if (!walk->guess || walk->guess(walk->arg, first, nr, walk->resident))
 		return;
-	if (counts->resident + counts->swapped == nr)
-		memset(walk->populated, 1, sizeof(walk->populated));
-	else if (mark_populated(walk, first, nr))
+	if (mark_populated(walk, first, nr))
 		return;
 	walk->guessed = true;
 }
@@ -145,7 +148,7 @@ static int walk_piece(struct walk *walk, uint64_t first, uint64_t nr, const stru
 	enum page_state state;
 
 	if (!one_state(nr, counts, &state))
-		take_guess(walk, first, nr, counts);
+		take_guess(walk, first, nr);
 	return walk_mixed(walk, first, nr, counts);
 }
 

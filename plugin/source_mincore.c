@@ -5,7 +5,8 @@
  * For kernels without cachestat. SEEK_DATA/SEEK_HOLE tells populated from hole,
  * exactly. mincore tells what is in memory, and counts a page in the swap cache
  * as that: with a disk swap a page that has just gone out may be reported
- * resident. It never misses a resident page.
+ * resident. It misses no resident page that has data; one allocated by
+ * fallocate() and never written is a hole for both.
  */
 #include "source.h"
 

@@ -8,11 +8,18 @@ Each test is a cmocka program in build/test/ and build/san/test/. Ends with one
 line: N passed, N failed, N skipped.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test"))
+
+from lib import swap  # noqa: E402
+from lib.errors import Unavailable  # noqa: E402
 
 TIMEOUT = 600
 VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full",
@@ -63,7 +70,19 @@ def count(name, status, output):
     return passed, failed, skipped
 
 
-def main():
+@contextlib.contextmanager
+def some_swap():
+    """Swap for the cases that page something out, gone at the end."""
+    try:
+        with swap.make("file", os.path.join(ROOT, "build")):
+            yield
+    except Unavailable as why:
+        print("no swap of our own: %s" % why)
+        yield
+
+
+def run_all():
+    """Run every test in every flavour; return the counts."""
     total = [0, 0, 0]
     if not shutil.which("valgrind"):
         print("skip valgrind: it is not installed")
@@ -73,6 +92,12 @@ def main():
             status, output = run(os.path.join(directory, test), prefix)
             for i, n in enumerate(count("%s (%s)" % (test, flavour), status, output)):
                 total[i] += n
+    return total
+
+
+def main():
+    with some_swap():
+        total = run_all()
     if not sys.argv[1:]:
         total[1] += 1
     print("%d passed, %d failed, %d skipped" % tuple(total))
