@@ -465,7 +465,7 @@ static int add_segment(int id, void *arg)
 int objects_add_detached(struct shm_objects *objects, pid_t pid)
 {
 	struct task_scan scan = { .objects = objects, .pid = pid };
-	uint64_t own;
+	uint64_t own = 0;
 	int ret;
 
 	ret = proc_ns_ino(pid, "ipc", &scan.ipc_ns);

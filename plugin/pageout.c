@@ -302,7 +302,7 @@ static int count_in(const struct pass *pass, const struct window *window, uint64
 
 static int do_window(struct pass *pass, const struct window *window, struct cursor *cursor)
 {
-	uint64_t before, after;
+	uint64_t before = 0, after = 0;
 	int ret;
 
 	ret = populate_window(window, *cursor, pass->fd);

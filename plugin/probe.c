@@ -79,7 +79,7 @@ int probe_cachestat(int fd, uint64_t first, uint64_t nr, uint64_t *resident, uin
 
 static bool try_cachestat(const struct trial *trial)
 {
-	uint64_t resident, swapped;
+	uint64_t resident = 0, swapped = 0;
 
 	if (fault_on(FAULT_NO_CACHESTAT))
 		return false;

@@ -23,6 +23,9 @@
 
 #define PROC_PATH_MAX 128
 
+/* maps shows a path of PATH_MAX, its newlines as four characters. */
+#define PROC_VMA_PATH_MAX 8192
+
 static void proc_path(char path[PROC_PATH_MAX], pid_t pid, const char *below)
 {
 	if (pid == PROC_SELF)
@@ -182,43 +185,38 @@ static bool flags_locked(const char *line)
 	return !strncmp(line, "VmFlags:", 8) && strstr(line, " lo");
 }
 
+/* A mapping is known whole only when the next one starts. */
 struct smaps_state {
 	struct proc_vma vma;
-	char *header; /* copy of the line that vma.path points into */
+	char path[PROC_VMA_PATH_MAX]; /* the line is gone by then */
 	bool pending;
 };
 
 static int smaps_flush(struct smaps_state *state, proc_vma_fn fn, void *arg)
 {
-	int ret = 0;
+	bool pending = state->pending;
 
-	if (state->pending)
-		ret = fn(&state->vma, arg);
 	state->pending = false;
-	free(state->header);
-	state->header = NULL;
-	return ret;
+	return pending ? fn(&state->vma, arg) : 0;
 }
 
 static int smaps_line(struct smaps_state *state, char *line, proc_vma_fn fn, void *arg)
 {
-	struct proc_vma probe;
+	struct proc_vma vma;
 	int ret;
 
 	if (flags_locked(line)) {
 		state->vma.locked = true;
 		return 0;
 	}
-	if (!parse_vma(line, &probe))
+	if (!parse_vma(line, &vma))
 		return 0;
 	ret = smaps_flush(state, fn, arg);
-	if (ret)
-		return ret;
-	state->header = strdup(line);
-	if (!state->header)
-		return -ENOMEM;
-	state->pending = parse_vma(state->header, &state->vma);
-	return 0;
+	snprintf(state->path, sizeof(state->path), "%s", vma.path);
+	state->vma = vma;
+	state->vma.path = state->path;
+	state->pending = true;
+	return ret;
 }
 
 /**
@@ -257,7 +255,6 @@ int proc_for_each_vma(pid_t pid, enum proc_maps maps, proc_vma_fn fn, void *arg)
 	}
 	if (maps == PROC_SMAPS && !ret)
 		ret = smaps_flush(&state, fn, arg);
-	free(state.header);
 	free(line);
 	fclose(file);
 	return ret;

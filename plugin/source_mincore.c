@@ -86,7 +86,7 @@ int source_mincore_guess(int fd, uint64_t first, uint64_t nr, unsigned char *res
 
 static int read_extent(int fd, uint64_t first, uint64_t nr, struct residency *state)
 {
-	unsigned char resident[MINCORE_PAGES];
+	unsigned char resident[MINCORE_PAGES] = { 0 };
 	int ret = 0;
 
 	while (!ret && nr) {

@@ -52,7 +52,7 @@ static bool view_of(const struct shm_ref *ref, uint64_t first, uint64_t nr, unsi
 
 static int read_plain(int fd, const struct view *view)
 {
-	uint64_t entry[PIECE_PAGES], page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t entry[PIECE_PAGES] = { 0 }, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	size_t size = view->nr * sizeof(*entry), got = 0;
 	off_t at = (off_t)(view->address / page * sizeof(*entry));
 
