@@ -163,10 +163,12 @@ $(BUILD)/san/test/%: test/unit/%.c $(SAN_OBJ) $(wildcard test/unit/*.h)
 	$(run)mkdir -p $(@D)
 	$(run)$(CC) $(SHP_CFLAGS) $(SAN_FLAGS) -o $@ $< $(SAN_OBJ) $(LIBS) -lcmocka
 
-$(BUILD)/workloads/%: test/workloads/%.c test/workloads/wl.c test/workloads/wl.h
+WORKLOAD_SHARED := test/workloads/wl.c test/workloads/pages.c
+
+$(BUILD)/workloads/%: test/workloads/%.c $(WORKLOAD_SHARED) test/workloads/wl.h
 	$(say) CC $<
 	$(run)mkdir -p $(@D)
-	$(run)$(CC) -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE -o $@ $< test/workloads/wl.c
+	$(run)$(CC) -std=gnu11 -O2 $(WARN) -D_GNU_SOURCE -o $@ $< $(WORKLOAD_SHARED)
 
 .PHONY: unit-tests workloads test test-unit test-e2e
 unit-tests: $(UNIT:%=$(BUILD)/test/%) $(UNIT:%=$(BUILD)/san/test/%)

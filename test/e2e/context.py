@@ -12,6 +12,9 @@ from lib.workload import Workload
 
 WORKLOADS = os.path.join(ROOT, "build", "workloads")
 
+# The machine pages out and in on its own too: a set-up may need another start.
+SETUPS = 4
+
 
 class Machine:
     """What outlives a test: the binaries, the swap that is on."""
@@ -118,14 +121,18 @@ class Context:
         self.cleanup(wl.kill)
         return wl
 
-    def cold_workload(self, kind, **kw):
+    def cold_workload(self, kind, name="wl", **kw):
         """Start a workload of a kind; its cold pages are out, the hot ones in."""
-        wl = self.start(*KINDS.get(kind, kind), **kw)
-        wl.before = wl.observe()
-        plan = {o.name: o.plan for o in wl.objects}
-        wrong = checks.compare_all(plan, wl.before)
-        self.require(not wrong, "set-up: " + "; ".join(wrong))
-        return wl
+        for i in range(SETUPS):
+            wl = self.start(*KINDS.get(kind, kind), name="%s%s" % (name, i or ""), **kw)
+            wl.before = wl.observe()
+            plan = {o.name: o.plan for o in wl.objects}
+            wrong = checks.compare_all(plan, wl.before)
+            if not wrong:
+                return wl
+            self.note("set-up %d: %s" % (i, "; ".join(wrong)))
+            wl.kill()
+        raise Failure("set-up: " + "; ".join(wrong))
 
     # -- steps, each with its checks --
 

@@ -14,6 +14,7 @@ from .errors import Failure
 POLL = 0.002
 START_TIMEOUT = 60
 COMMAND_TIMEOUT = 60
+COMMAND_SIZE = 32
 
 
 def read(path):
@@ -86,11 +87,19 @@ class Workload:
     def send(self, task, command):
         """Give a task a command, without waiting."""
         self.seq += 1
+        self.write_command(task, "%d %s" % (self.seq, command))
+        return self.seq
+
+    def write_command(self, task, text):
+        """Rename a command file of the usual size into place.
+
+        A dump may catch a task with the file open: then CRIU wants a file of
+        that name and size at restore.
+        """
         tmp = self.path(task, "cmd.tmp")
         with open(tmp, "w") as f:
-            f.write("%d %s\n" % (self.seq, command))
+            f.write(text.ljust(COMMAND_SIZE))
         os.rename(tmp, self.path(task, "cmd"))
-        return self.seq
 
     def answer(self, task, seq, timeout=COMMAND_TIMEOUT):
         """Wait for the answer to a command; return (ok, text)."""
@@ -139,9 +148,8 @@ class Workload:
         self.pid = None
         self.pids = []
         for task in self.tasks():
-            for name in ("cmd", "ans"):
-                if os.path.exists(self.path(task, name)):
-                    os.unlink(self.path(task, name))
+            if os.path.exists(self.path(task, "cmd")):
+                self.write_command(task, "")
 
     def restored(self, pid):
         """After a restore: take the pid of the root task."""

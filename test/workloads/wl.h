@@ -10,9 +10,9 @@
  *
  * A pipe to the test driver could not be dumped by CRIU, so commands are
  * files: the driver renames RUNDIR/TASK/cmd into place ("SEQ COMMAND"), the
- * task polls for it and renames RUNDIR/TASK/ans into place ("SEQ ok|fail
- * TEXT").  No descriptor stays open between two polls, so this survives a
- * dump and a restore.
+ * task polls for it, removes it and renames RUNDIR/TASK/ans into place ("SEQ
+ * ok|fail TEXT").  While no command is pending the task has no descriptor open
+ * at any moment, so this survives a dump and a restore.
  *
  * RUNDIR/objects  how the driver reaches each object: one line
  *                 "NAME TASK map|fd|shm WHERE SIZE"
@@ -79,6 +79,8 @@ struct wl_view {
 /* Life of a task */
 void wl_init(const char *rundir, const char *task);
 void wl_become(const char *task);
+const char *wl_rundir(void);
+const char *wl_task(void);
 void wl_die(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void wl_write(const char *path, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void wl_ready(void);
@@ -96,6 +98,8 @@ const char *wl_arg(int argc, char **argv, int n, const char *fallback);
 enum wl_state wl_plan(const struct wl_object *obj, size_t page);
 void wl_pattern(const struct wl_object *obj, size_t page, uint64_t generation, void *buf);
 void wl_publish(const struct wl_object *obj, const char *how, uint64_t where);
+size_t wl_next_filled(const struct wl_object *obj, size_t first, size_t i, size_t pages);
+size_t wl_page_bytes(const struct wl_object *obj, size_t page);
 void wl_fill(const struct wl_object *obj, char *addr, size_t first, size_t pages);
 void wl_pageout(const struct wl_object *obj, char *addr, size_t first, size_t pages);
 void wl_setup(const struct wl_object *obj, char *addr);
