@@ -5,6 +5,11 @@ from lib import runs
 
 ENOUGH = 0.99
 
+# A machine may have a reclaimer of its own at work, which takes some idle pages
+# now and then: this many (one batch of the kernel's, SWAP_CLUSTER_MAX) are no
+# fault.  In objects of 64 MiB it is less than one per cent of the hot pages.
+BATCH = 32
+
 
 def share(table, state):
     """Return the share of pages of a state that are in it still."""
@@ -32,7 +37,7 @@ def compare(name, before, after, cold=ENOUGH, hot=ENOUGH):
         wrong.append("%s: %d holes are populated" % (name, made(table)))
     if cold is not None and share(table, "S") < cold:
         wrong.append("%s: only %.1f %% of the cold pages are out" % (name, 100 * share(table, "S")))
-    if hot is not None and share(table, "R") < hot:
+    if hot is not None and share(table, "R") < hot and table.get(("R", "S"), 0) > BATCH:
         wrong.append("%s: only %.1f %% of the hot pages are in" % (name, 100 * share(table, "R")))
     return wrong
 

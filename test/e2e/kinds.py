@@ -2,10 +2,10 @@
 """The kinds of objects that the tests go through: name -> workload command."""
 
 KINDS = {
-    "anon": ("wl_anon", "32M"),
+    "anon": ("wl_anon", "64M"),
     "anon-alternate": ("wl_anon", "16M", "alternate"),
     "anon-cold": ("wl_anon", "16M", "cold"),
-    "memfd-whole": ("wl_memfd", "16M", "whole"),
+    "memfd-whole": ("wl_memfd", "64M", "whole"),
     "memfd-part": ("wl_memfd", "16M", "part"),
     "memfd-offset": ("wl_memfd", "16M", "offset"),
     "memfd-twice": ("wl_memfd", "16M", "twice"),
@@ -16,7 +16,7 @@ KINDS = {
     "memfd-unaligned": ("wl_memfd", str((8 << 20) - 1000), "whole"),
     "memfd-fdonly": ("wl_memfd", "16M", "fdonly"),
     "memfd-sparse": ("wl_memfd", "64G", "fdonly", "sparse"),
-    "sysv-once": ("wl_sysv", "16M", "once"),
+    "sysv-once": ("wl_sysv", "64M", "once"),
     "sysv-twice": ("wl_sysv", "16M", "twice"),
     "sysv-detached": ("wl_sysv", "16M", "detached"),
     "sysv-many": ("wl_sysv", "8M", "many"),

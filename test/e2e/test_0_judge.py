@@ -11,6 +11,7 @@ def test_compare_sees_each_fault(t):
     t.expect(not checks.compare("x", before, before), "found a fault where none is")
     for after, word in (([(0, 200, "R"), (200, 100, "H")], "cold"),
                         ([(0, 200, "S"), (200, 100, "H")], "hot"),
+                        ([(0, 60, "R"), (60, 140, "S"), (200, 100, "H")], "hot"),
                         ([(0, 100, "R"), (100, 100, "S"), (200, 100, "S")], "holes are populated"),
                         ([(0, 99, "R"), (99, 1, "H"), (100, 100, "S"), (200, 100, "H")],
                          "are holes")):

@@ -112,11 +112,18 @@ def test_churner(t):
             raise Skip("the OOM killer came: CRIU pins what it reads")
 
 
-@cases("anon", "memfd-whole", "sysv-once", groups=("file", "zram"))
+LIMITED = {
+    "anon": ("wl_anon", "32M"),
+    "memfd": ("wl_memfd", "32M", "whole"),
+    "sysv": ("wl_sysv", "32M", "once"),
+}
+
+
+@cases(*LIMITED, groups=("file", "zram"))
 def test_limit(t, kind):
     """Under a limit below the size of the objects, and CRIU in the cgroup."""
     group = cgroup(t)
-    wl = t.cold_workload(kind, preexec=group.enter)
+    wl = t.cold_workload(LIMITED[kind], preexec=group.enter)
     t.dump(t.criu(), wl, "img")
     group.limit(24 * MIB)
     t.restore(t.criu(), wl, "img", preexec=group.enter)
